@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tarfile
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from polypath import linux
 from polypath.engines import pairs, run_script
 from polypath.linux import KernelError, _edits, _features, _link
 from polypath.linux._commands import locked
-from polypath.linux._recipe import Recipe
+from polypath.linux._recipe import TREE, Recipe
 
 WINDOW = 7
 FIXED = f"""/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
@@ -231,6 +232,27 @@ def test_a_mistake_is_shown_with_file_and_line(kernel, cc):
         linux.find(kernel.name)
     with linking(kernel.file.parent):
         assert not list(kernel.file.parent.glob(".link-*"))
+
+
+def test_headers_of_an_out_of_tree_kernel_fit_too(kernel, tmp_path):
+    """Linux 5.4 has no list of what is to happen when, and MPTCP 0.96 asks of tcp_get_info()
+    whether the socket is locked.
+    """
+    recipe = Recipe.load(kernel.file.parent)
+    tree = shutil.copytree(recipe.place / TREE, tmp_path / "tree")
+    list_ = tree / "arch/um/include/linux/time-internal.h"
+    list_.rename(list_.with_name("elsewhere.h"))
+    info = "void tcp_get_info(struct sock *, struct tcp_info *"
+    for file, theirs, out_of_tree in (
+        ("arch/x86/um/asm/processor.h", "<linux/time-internal.h>", "<linux/elsewhere.h>"),
+        ("arch/um/include/asm/delay.h", "<linux/time-internal.h>", "<linux/elsewhere.h>"),
+        ("include/net/tcp.h", f"{info});", f"{info}, bool);"),
+    ):
+        text = (tree / file).read_text()
+        assert text.count(theirs) == 1
+        (tree / file).write_text(text.replace(theirs, out_of_tree))
+    for name in _link.KERNEL_SIDE:
+        subprocess.run([*recipe.compile, "-fsyntax-only", _link.sources() / "kernel" / f"{name}.c"], cwd=tree, check=True)
 
 
 @pytest.mark.parametrize("version", ["6.1", "6.12"])

@@ -5,7 +5,7 @@ is tried each time.
 import pytest
 from requirement import lacking
 
-from polypath import EngineError, Study, linux, selftests
+from polypath import EngineError, Study, customcc, linux, selftests
 from polypath.engines import _machine, find, prove
 from polypath.results import execute, plan
 
@@ -35,6 +35,11 @@ def test_a_study_fills_its_bottleneck_as_on_the_simulator(newest, tmp_path, requ
     goodput = results.runs.groupby("engine")["goodput_receiver_mbps"].mean()
     assert goodput["linux"] == pytest.approx(goodput["sim"], rel=0.005)
     assert goodput["linux"] == pytest.approx(9.33, abs=0.05)
+
+
+def test_each_scheduler_chooses_as_on_the_simulator(newest):
+    found = list(linux.check_schedulers(newest.name, customcc.ours("sched")))
+    assert len(found) == 12 and all(calls == 40_000 and difference is None for _, calls, difference in found), found
 
 
 def test_a_selftest_of_its_own_passes(newest):

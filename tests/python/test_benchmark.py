@@ -289,6 +289,11 @@ DAMAGED = {
     "figures that are none": (but(figures=3), "its families are not bulk"),
     "a figure beyond": (with_figure(1.5), "the family bulk has the figure 1.5"),
     "a figure below": (with_figure(0.0), "the family bulk has the figure 0.0"),
+    "a figure of many digits": (with_figure(10**400), "the family bulk has the figure 1000"),
+    "a score of many digits": (
+        lambda plain: {**plain, "scores": {half: dict.fromkeys(of, [10**400] * 3) for half, of in plain["scores"].items()}},
+        "too large",
+    ),
     "a figure that is text": (with_figure("0.5"), "the family bulk has the figure '0.5'"),
     "a figure that is true": (with_figure(True), "the family bulk has the figure True"),
     "better scores": (but(scores={"test": {"score": [99, 98, 100]}}), "its scores are not those of its figures"),

@@ -10,12 +10,13 @@ from rich.console import Console
 
 from polypath import Study, StudyError
 from polypath import run as simulate
-from polypath.analysis import bare, subflows_opened, tunnels_as_paths, without_route
+from polypath.analysis import bare, subflows_across, subflows_opened, tunnels_as_paths, without_route
 from polypath.cli import _show, _summary
-from polypath.engines import EngineError
+from polypath.engines import EngineError, find
 from polypath.linux import KernelError
 from polypath.report import material, notes, page
 from polypath.report._notes import _where
+from polypath.results import plan
 from polypath.study import Link, cells, chain, scenario
 
 DATA = Path(__file__).parents[1] / "data" / "causes"
@@ -170,6 +171,12 @@ def test_what_was_never_tried_has_no_cause(tmp_path):
     ]
     beside = {"kind": "endpoints", "addresses": [{"address": "10.0.2.1"}]}
     assert subflows_opened(plain(study.set("flows.download.path_manager", beside))) == []
+    # Two direct links are what everybody has; with a third every path has three subflows.
+    third = {"ends": ["phone", "server"], "both": {"rate": "10mbit"}}
+    assert subflows_across(plain(study)) == []
+    (across,) = subflows_across(plain(study.set("topology.links.dsl", third)))
+    assert across.startswith("download opens 9 subflows over 3 paths")
+    assert plan(study.set("topology.links.dsl", third), engine=find("sim"), out=tmp_path).notes[0] == across
     results = simulate(study, out=tmp_path / "results")
     # The announcement of 10.0.2.2 is lost with one of both seeds.
     ((sentence,), harmless) = notes(material(results))

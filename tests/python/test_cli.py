@@ -1,7 +1,9 @@
 """The command line."""
 
+import errno
 import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -104,6 +106,36 @@ def test_a_full_disk_is_one_sentence(polypath):
     # This device is always full.
     full = "polypath: no space left on device: make room, or choose another folder; what is finished is kept\n"
     assert polypath("schema", "/dev/full") == (2, "", full)
+
+
+def test_what_a_full_disk_takes_half_is_taken_away(polypath, tmp_path, monkeypatch):
+    (tmp_path / "path.csv").write_text("before")
+    (tmp_path / "up.txt").write_text("".join(f"[  5]   {at}.00-{at + 1}.00   sec  1.25 MBytes  5.00 Mbits/sec\n" for at in range(2)))
+
+    def full(descriptor):
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+    monkeypatch.setattr(os, "fsync", full)
+    code, _, err = polypath("trace", "up.txt", "--out", "path.csv")
+    assert (code, err) == (2, "polypath: path.csv: file too large: make room, or choose another folder; what is finished is kept\n")
+    assert (tmp_path / "path.csv").read_text() == "before"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["path.csv", "up.txt"]
+
+
+@pytest.mark.usefixtures("mistakes")
+@pytest.mark.parametrize("columns", ["", " , "])
+def test_columns_that_name_none_are_refused(polypath, columns):
+    code, out, err = polypath("run", "small", "--engine", "fake", "--columns", columns)
+    assert (code, out) == (2, "")
+    assert err == f'polypath: --columns "{columns}" names no column; `polypath list columns` shows all of them\n'
+
+
+def test_a_column_named_twice_is_shown_once(polypath, tmp_path):
+    write(tmp_path / "small")
+    assert polypath("run", "small", "--engine", "fake", "--no-report", "--out", "r")[0] == 0
+    once, twice = (polypath("show", "r/small", "--columns", names) for names in ("srtt_ms", "srtt_ms,srtt_ms"))
+    assert once[0] == 0
+    assert once == twice
 
 
 @pytest.mark.usefixtures("mistakes")

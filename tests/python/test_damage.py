@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from study_data import one_link, written
 
 from polypath.results import Results, Store, plan
-from polypath.study import Study
+from polypath.study import Study, StudyError
 
 STUDY = one_link("hurt", matrix="{cc: [cubic, reno]}", duration="1s", seeds=1, baselines="null", measure="{series: 100ms}")
 
@@ -193,3 +193,10 @@ def test_no_damage_ends_a_command_with_a_traceback(whole, tmp_path_factory, name
     # Whatever it was: it ran again, or it is told.
     whole_again = (run / name).read_bytes() == (min((whole / "results/hurt/runs").iterdir()) / name).read_bytes()
     assert whole_again or results.notes
+
+
+def test_a_table_without_a_column_is_one_sentence(folder):
+    file = folder / "results/hurt/runs.parquet"
+    pq.write_table(pq.read_table(file).drop(["srtt_ms", "goodput_receiver_mbps"]), file)
+    with pytest.raises(StudyError, match="lacks the columns goodput_receiver_mbps, srtt_ms, so it is of another version or was changed"):
+        Results.open(file.parent).table("runs")

@@ -14,7 +14,7 @@ from study_data import STUDY, changed, one_link, written
 
 from polypath import StudyError
 from polypath.cli._studies import own_results
-from polypath.engines import EngineError
+from polypath.engines import EngineError, find
 from polypath.results import TABLES, Results, Store, execute, plan
 from polypath.results._tables import columns
 from polypath.study import Study, runs
@@ -143,6 +143,20 @@ def test_runs_have_a_row_a_flow_with_the_parameters_as_columns(tmp_path):
     assert first["jain"].tolist() == pytest.approx([(x + y) ** 2 / (2 * (x * x + y * y))] * 2)
     assert first["srtt_ms"].tolist() == [20.0, 20.0]
     assert first["retransmissions"].tolist() == [1, 1]
+
+
+def test_jain_is_of_flows_that_contend(tmp_path):
+    others = """
+  call: {client: a, server: b, transport: udp, app: {kind: constant, rate: 100kbit}}
+  file: {client: a, server: b, transport: tcp, app: {kind: transfer, size: 100KB}}
+  late: {client: a, server: b, transport: tcp, start: 2s, app: {kind: bulk, duration: 500ms}}
+"""
+    text = one_link("s", "{rate: 20mbit, delay: 5ms}", "transport: tcp, count: 2", duration="3s").replace(
+        "flows:\n", f"flows:{others.rstrip()}\n", 1
+    )
+    table = execute(plan(written(tmp_path / "study", text), engine=find("sim"), out=tmp_path)).runs.set_index("flow")
+    x, y = table["goodput_receiver_mbps"][["f-1", "f-2"]]
+    assert table["jain"].tolist() == pytest.approx([(x + y) ** 2 / (2 * (x * x + y * y))] * 5)
 
 
 def test_tables_say_what_ran(tmp_path, study):

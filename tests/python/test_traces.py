@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from study_data import one_link
 
@@ -46,8 +47,14 @@ TEXT = """\
 
 @pytest.mark.parametrize(
     "text",
-    [json.dumps(IPERF3), "\n".join(map(json.dumps, STREAMED)), TEXT, gzip.compress(json.dumps(IPERF3).encode())],
-    ids=["json", "json-stream", "text", "compressed"],
+    [
+        json.dumps(IPERF3),
+        "\n".join(map(json.dumps, STREAMED)),
+        TEXT,
+        gzip.compress(json.dumps(IPERF3).encode()),
+        pa.compress(TEXT.encode(), "zstd", asbytes=True),
+    ],
+    ids=["json", "json-stream", "text", "gzip", "zstd"],
 )
 def test_iperf3_measures_payload_and_a_link_carries_headers(tmp_path, text):
     found = measured(tmp_path, text)
@@ -222,3 +229,25 @@ def test_the_command_says_what_it_understood_and_what_to_write(polypath, tmp_pat
         "polypath: there is no file nowhere, and no trace of this name: there are starlink, lte-drive\n",
     )
     assert Path("link.csv").read_text() == "time,rate\n0ns,10mbit\n1s,20mbit\n"
+
+
+SENT = "it is what was sent, of which more or less may have arrived: the text of the other end tells that"
+
+
+@pytest.mark.parametrize(
+    "head, rest, rate, said",
+    [("", "100", 1_033_600, [SENT]), ("Jitter    Lost/", "0.016 ms  50/100 (50%)", 1_016_800, [])],
+    ids=["sent", "arrived"],
+)
+def test_datagrams_of_iperf3_text_have_their_own_headers(tmp_path, head, rest, rate, said):
+    text = f"[ ID] Interval           Transfer     Bitrate         {head}Total Datagrams\n" + "".join(
+        f"[  5]   {at}.00-{at + 1}.00   sec   122 KBytes  1.00 Mbits/sec  {rest}\n" for at in range(2)
+    )
+    path = measured(tmp_path, text)
+    assert [sample.rate for sample in path.samples] == [rate, rate]
+    assert list(path.said[2:]) == said
+
+
+def test_a_damaged_file_of_zstd_is_one_sentence(tmp_path):
+    with pytest.raises(TraceError, match="it is compressed, and damaged: Truncated compressed stream"):
+        measured(tmp_path, pa.compress(TEXT.encode(), "zstd", asbytes=True)[:-3])

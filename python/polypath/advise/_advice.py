@@ -13,7 +13,7 @@ from pathlib import Path as File
 from typing import Any
 
 from polypath.engines import find
-from polypath.results import Results, execute, plan
+from polypath.results import Results, execute, plan, replace_file
 from polypath.study import Study
 
 from ._answer import Left, answer, left
@@ -246,12 +246,12 @@ def _rank(question: Question, rank: Rank) -> dict[str, Any]:
 
 
 def _write(advice: Advice) -> None:
-    (advice.folder / ANSWER_FILE).write_text(json.dumps(as_json(advice), indent=1) + "\n", encoding="utf-8")
+    replace_file(advice.folder / ANSWER_FILE, (json.dumps(as_json(advice), indent=1) + "\n").encode())
     for where in ("host", "server"):
         text = script(advice.question, advice.ranking.advice.setting, where)
         file = advice.folder / f"{where}.sh"
         if text:
-            file.write_text(text, encoding="utf-8")
+            replace_file(file, text.encode())
         else:
             # One of an earlier answer.
             file.unlink(missing_ok=True)

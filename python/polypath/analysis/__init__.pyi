@@ -1,7 +1,7 @@
 from ._against import REFERENCE, PairStanding, against, metric_of, with_applications
 from ._answers import answers, applications_in, of_paths, possible, with_limits
 from ._applications import APPLICATIONS, BY_NAME, HEADS, Application, Metric, meant
-from ._asked import HARMLESS, between, fewer_subflows, no_route, subflows_opened, tunnels_as_paths, without_route
+from ._asked import HARMLESS, between, fewer_subflows, no_route, subflows_across, subflows_opened, tunnels_as_paths, without_route
 from ._baselines import gains, single_paths
 from ._bounds import flow_bounds, max_goodput, path_bounds
 from ._claims import ClaimResult, Evidence, Verdict, evaluate, select
@@ -84,6 +84,7 @@ __all__ = [
     "significant",
     "single_paths",
     "small_buffers",
+    "subflows_across",
     "subflows_opened",
     "summarise",
     "tunnels_as_paths",

@@ -62,6 +62,15 @@ def subflows_opened(scenario: Scenario) -> list[str]:
     ]
 
 
+def subflows_across(scenario: Scenario) -> list[str]:
+    """Those sentences of `subflows_opened` that are of links whose subflows hinder one another: of
+    three or more direct ones, each address with each.
+    """
+    flows = [flow for flow in scenario["flows"] if flow["transport"] == "mptcp" and flow["mptcp"]["path_manager"]["kind"] == "fullmesh"]
+    some = {**scenario, "flows": [flow for flow in flows if len(asked(scenario, flow)) > 2 * len(paths(scenario, flow))]}
+    return [f"{sentence}; one address at the server, behind a router, is one subflow a path" for sentence in subflows_opened(some)]
+
+
 def _each(flows: Sequence[str]) -> str:
     if len(flows) == 1:
         return flows[0]

@@ -7,7 +7,6 @@ A file comes from anybody, so all of it is looked at, and what it may hold is bo
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,7 +105,7 @@ def read(file: Path) -> Record:
         return _record(json.loads(content, parse_constant=_no_number))
     except json.JSONDecodeError as error:
         raise BenchmarkError(f"{file}:{error.lineno}: it is no JSON ({error.msg}): ask for the file again") from None
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, OverflowError) as error:
         raise BenchmarkError(f"{file} is no result of this benchmark: {error}") from None
 
 
@@ -196,7 +195,7 @@ def _figures(plain: Any, names: list[str], draws: list[int]) -> dict[str, dict[i
 
 
 def _is_figure(value: float) -> bool:
-    return math.isfinite(value) and LEAST <= value <= 1
+    return LEAST <= value <= 1
 
 
 def _one_of(plain: Mapping[str, Any], field: str, allowed: tuple[Any, ...]) -> Any:

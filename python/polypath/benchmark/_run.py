@@ -8,6 +8,7 @@ from pathlib import Path
 
 from polypath import customcc, linux
 from polypath.engines import find
+from polypath.results import replace_file
 from polypath.study import DEFAULT_KERNEL, Run, Study, unknown
 
 from ._errors import BenchmarkError
@@ -107,7 +108,7 @@ def run(
         figures=figures,
         linux=on_kernel,
     )
-    (out / f"{what.label}.json").write_text(as_json(record), encoding="utf-8")
+    replace_file(out / f"{what.label}.json", as_json(record).encode())
     study = Study.load(place)
 
     def network(one: Worst) -> str:

@@ -127,13 +127,14 @@ PLACES = {
     errno.EACCES,
     errno.EEXIST,
     errno.EISDIR,
+    errno.ELOOP,
     errno.ENAMETOOLONG,
     errno.ENOENT,
     errno.ENOTDIR,
     errno.EPERM,
     errno.EROFS,
 }
-FULL = {errno.ENOSPC, errno.EDQUOT}
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def main() -> None:

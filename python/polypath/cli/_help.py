@@ -74,12 +74,16 @@ def in_words(app: typer.Typer) -> None:
 def help_in_source(module: str, name: str) -> str:
     """The help of a function, or of an app, of a module of ours that is not loaded."""
     source = Path(__file__).parents[2].joinpath(*module.split(".")).with_suffix(".py")
-    for node in ast.parse(source.read_bytes()).body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return ast.get_docstring(node) or ""
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.targets[0]) == name:
-            return next(str(ast.literal_eval(word.value)) for word in node.value.keywords if word.arg == "help")
-    raise AttributeError(f"{module} has no {name}")
+    # Of the whole module all others would be parsed with it: from its name to the next line that
+    # begins something.
+    found = re.search(rf"^(?:def {name}\(|{name} = ).*\n(?:[ )].*\n|\n)*", source.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    if found is None:
+        raise AttributeError(f"{module} has no {name}")
+    (node,) = ast.parse(found[0]).body
+    if isinstance(node, ast.FunctionDef):
+        return ast.get_docstring(node) or ""
+    assert isinstance(node, ast.Assign) and isinstance(node.value, ast.Call), "an app is made where it is named"
+    return next(str(ast.literal_eval(word.value)) for word in node.value.keywords if word.arg == "help")
 
 
 def _in_words(params: list[Any]) -> list[Any]:

@@ -38,6 +38,7 @@ def import_(
     read it beside what is simulated.
     """
     from polypath.measured import measured, study_of, take, without_cc
+    from polypath.results import replace_file
 
     if study is not None and name is not None:
         raise StudyError("--name is of a study that is written, and --study of one that is there: take one of them")
@@ -53,7 +54,7 @@ def import_(
         if place.exists():
             raise StudyError(f"{place} is there already: take --study {own.name}, or another --name")
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(_HEAD + own.to_yaml(), encoding="utf-8")
+        replace_file(place, (_HEAD + own.to_yaml()).encode())
         _console.out.print(f"wrote {place}", soft_wrap=True)
         for sentence in without_cc([each for _, each in read]):
             _console.out.print(sentence, markup=False, highlight=False, soft_wrap=True)

@@ -39,12 +39,12 @@ def init(
         raise StudyError(f"{folder} is a file, so no study can be made there; choose another name")
     missing = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(_MODELINE + there[template].replace("NAME", folder.name), encoding="utf-8")
     try:
+        file.write_text(_MODELINE + there[template].replace("NAME", folder.name), encoding="utf-8")
         Study.load(file)
-    except StudyError:
-        # Only the name can be at fault, so a folder with a broken study is not left.
-        file.unlink()
+    except (OSError, StudyError):
+        # The name is at fault, or the disk is full: a folder with a broken study is not left.
+        file.unlink(missing_ok=True)
         if missing:
             folder.rmdir()
         raise

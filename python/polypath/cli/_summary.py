@@ -84,7 +84,7 @@ def summary(results: Results, tables: Material | None = None, columns: Sequence[
 
 def known_columns(results: Results, names: Sequence[str]) -> list[str]:
     """The columns of the runs that a person means; a word of the tables' heads will do."""
-    return [_check_column(results, HEADS.get(name.lower().replace("_", " "), name)) for name in names]
+    return list(dict.fromkeys(_check_column(results, HEADS.get(name.lower().replace("_", " "), name)) for name in names))
 
 
 def _check_column(results: Results, name: str) -> str:

@@ -108,11 +108,12 @@ def _shown(measured: Measurement) -> list[str]:
 
 
 def _write(file: Path, measured: Measurement) -> str:
+    from polypath.results import replace_file
     from polypath.traces import as_chances, as_table
 
     table = file.suffix == ".csv"
     text = as_table(measured) if table else as_chances(measured)
-    file.write_text(text, encoding="utf-8")
+    replace_file(file, text.encode())
     has_rate, has_delay = bool(measured.values("rate")), bool(measured.values("delay")) and table
     parts = [f"kind: {'table' if table else 'trace'}", f"file: {file.name}", *([f"repeat: {measured.length:g}s"] if table else [])]
     # What the mean rate carries in 100 ms.

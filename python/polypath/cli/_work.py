@@ -46,9 +46,18 @@ Short = Annotated[
 ]
 
 
+def _some(columns: str | None) -> str | None:
+    if columns is not None and not names_in(columns):
+        raise StudyError(f'--columns "{columns}" names no column; `polypath list columns` shows all of them')
+    return columns
+
+
 Columns = Annotated[
     str | None,
-    typer.Option(help="Columns of the runs to show in place of the applications' own, such as srtt_ms,timeouts."),
+    typer.Option(
+        help="Columns of the runs to show in place of the applications' own, such as srtt_ms,timeouts.",
+        callback=_some,
+    ),
 ]
 
 

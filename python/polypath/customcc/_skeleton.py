@@ -45,6 +45,9 @@ def new(name: str, into: str | Path = ".", *, kind: str = "cc", begin_from: str 
         there = file if folder.is_dir() else folder
         raise CustomCcError(f"{there} is there already; choose another name or folder, or remove it") from None
     except OSError as error:
+        # Half of it would be there already the next time.
+        if file.parent.is_dir():
+            file.unlink(missing_ok=True)
         raise CustomCcError(f"{file} cannot be written: {os.strerror(error.errno or 0)}; choose another folder with --into") from None
     flags = folder / _FLAGS
     if not flags.exists():

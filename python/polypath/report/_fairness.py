@@ -73,7 +73,7 @@ def _table(cells: pd.DataFrame) -> Table:
         Column(title="Of it", help="Goodput over the fair share"),
         *[Column(title="Over the others", help="Goodput over the mean of the other flows of the run")] * several,
         *[Column(title="Gain", help="Goodput over that of plain TCP alone on the best path")] * gained,
-        *[Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share")] * equal,
+        *[Column(title="Jain", help="Jain’s index over the flows that take all they can get at once: 1 is equal")] * equal,
     ]
     columns += [
         Column(title=f"Harm: {HARMS[harm]}", help="Ware et al. 2019: the part of what it has alone that the others took from it")

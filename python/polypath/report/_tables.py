@@ -115,7 +115,7 @@ def results(rows: pd.DataFrame, table: pd.DataFrame, names: Sequence[str], mater
         columns.append(Column(title="Gain", help="Goodput over that of plain TCP on the best path"))
     if many:
         columns.append(Column(title="Together", help="All flows of the run, over what the links allow them together"))
-        columns.append(Column(title="Jain", help="Jain’s index over the flows of the run: 1 is an equal share"))
+        columns.append(Column(title="Jain", help="Jain’s index over the flows that take all they can get at once: 1 is equal"))
     if transfers:
         columns.append(Column(title="Time", unit="s", help="Seconds until everything was read"))
     settled = _settled(rows, [*names, "flow"], material)

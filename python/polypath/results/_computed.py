@@ -11,16 +11,19 @@ import contextlib
 import hashlib
 import os
 import socket
+import sys
+from bisect import bisect_left
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ENTRY = 16
 
-Files = Mapping[str, bytes | pa.Buffer]
+Files: TypeAlias = "Mapping[str, bytes | pa.Buffer]"
 
 
 def note(key: str, files: Files) -> None:
@@ -53,37 +56,29 @@ class Computed:
 
     def has(self, key: str, files: Files) -> bool:
         """Whether these files of this run were made here, to the byte."""
-        wanted = np.frombuffer(_entry(key, files), dtype="V16")
-        # Sorted by bytes: a void is compared so.
-        at = int(np.searchsorted(self._heads, _head(wanted))[0])
-        while at < len(self._heads) and self._heads[at] == _head(wanted)[0]:
-            if self._entries[at] == wanted[0]:
+        heads, entries = self._sorted
+        wanted = _entry(key, files)
+        head = int.from_bytes(wanted[:8], sys.byteorder)
+        at = bisect_left(heads, head)
+        while at < len(heads) and heads[at] == head:
+            if entries[_ENTRY * at : _ENTRY * (at + 1)] == wanted:
                 return True
             at += 1
         return False
 
     @cached_property
-    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+    def _sorted(self) -> tuple[memoryview, memoryview]:
+        """The first half of each entry, which sorts faster than the whole; and the entries."""
+        # Who asks where the ledgers are needs no numbers.
+        import numpy as np
+
         content = b""
         with contextlib.suppress(OSError, RuntimeError):
             content = b"".join(_whole(file.read_bytes()) for file in ledgers())
         entries = np.frombuffer(content, dtype="V16")
-        heads = _head(entries)
+        heads = np.ascontiguousarray(entries.view(np.uint64).reshape(-1, 2)[:, 0])
         order = np.argsort(heads, kind="stable")
-        return heads[order], entries[order]
-
-    @property
-    def _heads(self) -> np.ndarray:
-        return self._sorted[0]
-
-    @property
-    def _entries(self) -> np.ndarray:
-        return self._sorted[1]
-
-
-def _head(entries: np.ndarray) -> np.ndarray:
-    """The first half of each entry, which sorts faster than the whole."""
-    return np.ascontiguousarray(entries.view(np.uint64).reshape(-1, 2)[:, 0])
+        return heads[order].data, memoryview(entries[order].tobytes())
 
 
 def _whole(content: bytes) -> bytes:

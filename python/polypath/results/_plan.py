@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from polypath import customcc
+from polypath.analysis import subflows_across
 from polypath.engines import Engine, check, find, notes
 from polypath.study import (
     MOST_KEPT,
@@ -23,9 +24,11 @@ from polypath.study import (
     has_many_runs,
     is_large,
     keeps_packs,
+    links_of,
     numbers_in,
     parameter_names,
     runs,
+    scenario,
     specimens,
     unknown,
 )
@@ -230,7 +233,7 @@ def plan(
         stands_for=next(iter(kernels), None),
         again=again,
         left_out=tuple(left_out),
-        remarks=(*notes(engine, study), *_since_before(engine, Path(out) / study.name, whole=not only)),
+        remarks=(*notes(engine, study), *_across(study), *_since_before(engine, Path(out) / study.name, whole=not only)),
         whole=not only,
         draws=draws,
         cells=round(len(cells(study)) * share * len(some) / len(specimens(study))),
@@ -246,6 +249,16 @@ def _modelled_on(study: Study, kernel: str, modelled: Sequence[str]) -> Study:
     if kernel not in modelled:
         raise StudyError(unknown("kernel", kernel, modelled))
     return study.everywhere(kernel=kernel)
+
+
+# Cells that are looked at, which takes a moment.
+_LOOKED_AT = 20
+
+
+def _across(study: Study) -> Iterator[str]:
+    """A sentence for each flow whose subflows are many more than its paths."""
+    plain = (scenario(cell.setup, 1, links=links_of(cell.setup, 1, until_ns=0)) for cell in specimens(study)[:_LOOKED_AT])
+    yield from dict.fromkeys(sentence for one in plain for sentence in subflows_across(one))
 
 
 def _since_before(engine: Engine, folder: Path, *, whole: bool) -> Iterator[str]:

@@ -20,6 +20,7 @@ from ._against import against
 from ._manifest import MANIFEST, kept_study
 from ._shown import shown
 from ._store import Store, table_files
+from ._tables import columns
 from ._units import KEYS, in_order, units_of
 
 if TYPE_CHECKING:
@@ -91,9 +92,14 @@ class Results:
         if not files:
             raise StudyError(f"{self.folder} is no whole results folder: it lacks {name}.parquet; run the study again")
         try:
-            return pq.read_table(files, partitioning=None)
+            table = pq.read_table(files, partitioning=None)
         except (pa.ArrowException, OSError) as error:
             raise StudyError(f"{files[0]} cannot be read ({error}): run the study again, which makes it anew from its runs") from None
+        if lacks := [column for column in columns(name) if column not in table.column_names] if name == "runs" else []:
+            raise StudyError(
+                f"{files[0]} lacks the columns {', '.join(lacks)}, so it is of another version or was changed: run the study again"
+            )
+        return table
 
     def to_pandas(self, name: str = "runs", ordered: bool = False) -> pd.DataFrame:
         """A table as a pandas frame, with the units of its columns in `attrs["units"]`.

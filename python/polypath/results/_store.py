@@ -312,7 +312,7 @@ class Store:
 
 def replace_file(file: Path, content: bytes) -> None:
     """Puts a file in place of another in one step."""
-    with _aside(file) as aside:
+    with _naming(file), _aside(file) as aside:
         _write(aside, content)
 
 

@@ -149,7 +149,7 @@ def _of(run: Run, who: Row, flows: Sequence[Row]) -> list[Row]:
 def _flows(record: Mapping[str, Any]) -> list[Row]:
     outcome, scenario = record["outcome"], record["scenario"]
     goodputs = [flow["goodput_receiver_bps"] for flow in outcome["flows"]]
-    jain = _jain(goodputs)
+    jain = _jain(_contending(outcome, scenario))
     rows = []
     for flow, described in zip(outcome["flows"], scenario["flows"], strict=True):
         subflows = flow["subflows"]
@@ -445,12 +445,26 @@ def _milliseconds(ns: float | None) -> float | None:
 
 
 def _jain(goodputs: Sequence[float]) -> float | None:
-    """Jain's index of fairness over a run's flows (Jain, Chiu and Hawe 1984): 1 when all are equal,
-    1/n when one has everything.
+    """Jain's index of fairness over flows that contend (Jain, Chiu and Hawe 1984): 1 when all are
+    equal, 1/n when one has everything, nothing of fewer than two.
     """
     squares = sum(goodput * goodput for goodput in goodputs)
     total: float = sum(goodputs)
-    return total * total / (len(goodputs) * squares) if squares > 0 else None
+    return total * total / (len(goodputs) * squares) if squares > 0 and len(goodputs) > 1 else None
+
+
+def _contending(outcome: Mapping[str, Any], scenario: Mapping[str, Any]) -> list[float]:
+    """Goodputs of the flows that take all that they can get at the same time, for half of the
+    longest one's or more: one that wants less, or has ended, has no share.
+    """
+    spans = []
+    for flow, described in zip(outcome["flows"], scenario["flows"], strict=True):
+        if described["app"]["kind"] in ("bulk", "transfer") and flow["completion_ns"] is None:
+            begins = described["start_ns"]
+            lasts = described["app"].get("duration_ns") or outcome["simulated_ns"] - begins
+            spans.append((begins, begins + lasts, flow["goodput_receiver_bps"]))
+    first, last, _ = max(spans, key=lambda span: span[1] - span[0], default=(0, 0, 0.0))
+    return [goodput for begins, ends, goodput in spans if 2 * (min(ends, last) - max(begins, first)) >= last - first]
 
 
 def _first_share(subflows: Sequence[Mapping[str, Any]]) -> float | None:

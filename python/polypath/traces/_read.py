@@ -7,9 +7,12 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from polypath.errors import visible
 from polypath.pcap import analyse, series_table
@@ -25,9 +28,14 @@ MOST_BYTES = 64_000_000
 # a link counts.
 _PAYLOAD, _ON_LINK = 1448, 1514
 _HEADERS = f"it is of the payload: times {_ON_LINK}/{_PAYLOAD} for what a link carries, with headers"
+# Of a datagram: IPv4, UDP and the Ethernet header.
+_BESIDE = 42
+_SENT = "it is what was sent, of which more or less may have arrived: the {} of the other end tells that"
 # What mahimahi lets pass at each chance.
 _CHANCE_BYTES = 1504
 _CAPTURES = (b"\xd4\xc3\xb2\xa1", b"\xa1\xb2\xc3\xd4", b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d", b"\x0a\x0d\x0d\x0a")
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PACKED = (_GZIP, _ZSTD)
 # Of a trace of chances, seconds: over so long a rate is the mean.
 _STEP = 0.1
 
@@ -45,7 +53,7 @@ def read(file: Path, columns: Mapping[str, tuple[str, str]], direction: str | No
         return _capture(file, direction)
     if direction is not None:
         raise TraceError(f"{file}: --direction is of a capture, and this is none: leave it out")
-    text = text_of(file, start)
+    text = text_of(file)
     if own:
         return _iperf3_json(file, text)
     if not columns:
@@ -60,25 +68,28 @@ def _start(file: Path) -> bytes:
         raise TraceError(f"there is no file {file}")
     with file.open("rb") as raw:
         start = raw.read(64)
-    if start[:2] == b"\x1f\x8b":
-        try:
-            with gzip.open(file) as unpacked:
-                start = unpacked.read(64)
-        except (OSError, EOFError) as error:
-            raise TraceError(f"{file}: it is compressed, and damaged: {error}") from None
-    return start
+    return _unpacked(file, start, 64) if start.startswith(_PACKED) else start
 
 
-def text_of(file: Path, start: bytes | None = None) -> str:
-    """The text of a file, unpacked where it is compressed by gzip. Raises `TraceError` where it is
-    none, or too large.
-    """
-    packed = file.open("rb").read(2) == b"\x1f\x8b"
+def _unpacked(file: Path, start: bytes, most: int) -> bytes:
+    """So many bytes of a file that begins thus, as they were before gzip or zstd."""
     try:
-        with gzip.open(file) if packed else file.open("rb") as raw:
-            content = raw.read(MOST_BYTES + 1)
-    except (OSError, EOFError) as error:
+        if start.startswith(_ZSTD):
+            with pa.input_stream(str(file), compression="zstd") as stream:
+                content: bytes = stream.read(most)
+                return content
+        with gzip.open(file) if start.startswith(_GZIP) else file.open("rb") as raw:
+            return raw.read(most)
+    except (OSError, EOFError, zlib.error) as error:
         raise TraceError(f"{file}: it is compressed, and damaged: {error}") from None
+
+
+def text_of(file: Path) -> str:
+    """The text of a file, unpacked where it is compressed by gzip or zstd. Raises `TraceError` where
+    it is none, or too large.
+    """
+    with file.open("rb") as raw:
+        content = _unpacked(file, raw.read(4), MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise TraceError(f"{file}: it has more than {MOST_BYTES:,} bytes; cut it")
     try:
@@ -156,7 +167,7 @@ def _iperf3_json(file: Path, text: str) -> Measurement:
     what = f"{test.get('num_streams', 1)} stream(s) of {test.get('protocol', 'TCP')}" if isinstance(test, dict) else "iperf3"
     words = [f"iperf3: the rate of {what} in each interval", headers]
     if isinstance(test, dict) and test.get("protocol") == "UDP" and not any("lost_packets" in each["sum"] for each in parts):
-        words.append("it is what was sent, of which more or less may have arrived: the JSON of the other end tells that")
+        words.append(_SENT.format("JSON"))
     if any("sum_bidir_reverse" in each for each in parts):
         words.append("of both directions it is what this end sent")
     return measurement(str(file), samples, words, last=last)
@@ -168,8 +179,7 @@ def _share(start: Mapping[str, Any]) -> tuple[float, str]:
     length = test.get("blksize") if isinstance(test, dict) and test.get("protocol") == "UDP" else None
     if not isinstance(length, int) or not 0 < length < 65536:
         return _ON_LINK / _PAYLOAD, _HEADERS
-    # IPv4, UDP and the Ethernet header.
-    return (length + 42) / length, f"it is of the datagrams: times {length + 42}/{length} for what a link carries, with headers"
+    return (length + _BESIDE) / length, f"it is of the datagrams: times {length + _BESIDE}/{length} for what a link carries, with headers"
 
 
 _INTERVAL = re.compile(
@@ -181,6 +191,10 @@ _TIMES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 
+# At the end of a line of UDP: how many datagrams, and of those that arrive how many were lost.
+_DATAGRAMS = re.compile(r"(?:(?P<lost>-?\d+)/\s*)?(?P<all>\d+)(?:\s+\(.*\))?$")
+
+
 def _iperf3_text(file: Path, text: str) -> Measurement | None:
     rows = [match for line in text.splitlines() if (match := _INTERVAL.match(line.strip()))]
     if not rows:
@@ -189,6 +203,7 @@ def _iperf3_text(file: Path, text: str) -> Measurement | None:
     kept = [row for row in rows if row["id"] == "SUM"] if "SUM" in ids else rows
     if len({row["role"] for row in kept}) > 1:
         raise TraceError(f"{file}: it has both directions (--bidir): keep the lines of one, [TX-C] or [RX-C]")
+    is_udp, arrived = "Total Datagrams" in text, False
     samples, last, reached = [], 1.0, -1.0
     for row in kept:
         begins, ends = float(row["from"]), float(row["to"])
@@ -201,9 +216,18 @@ def _iperf3_text(file: Path, text: str) -> Measurement | None:
                 continue
             raise TraceError(f"{file}: it holds several runs of iperf3: give each a file")
         rate = float(row["rate"]) * (_TIMES[row["unit"]] if row["of"] == "bits" else 8 * _BINARY[row["unit"]])
-        samples.append(Sample(at=begins, rate=rate * _ON_LINK / _PAYLOAD))
+        if not is_udp:
+            rate *= _ON_LINK / _PAYLOAD
+        elif (counted := _DATAGRAMS.search(row["rest"].strip())) and ends > begins:
+            rate += 8 * _BESIDE * (int(counted["all"]) - int(counted["lost"] or 0)) / (ends - begins)
+            arrived |= counted["lost"] is not None
+        else:
+            raise TraceError(f"{file}: its lines of UDP do not end with their datagrams: take the whole text, or the JSON")
+        samples.append(Sample(at=begins, rate=rate))
         reached, last = begins, ends - begins
-    return measurement(str(file), samples, ["iperf3: the rate in each interval", _HEADERS], last=last)
+    headers = f"it is of the datagrams: with {_BESIDE} bytes of headers each, for what a link carries" if is_udp else _HEADERS
+    words = ["iperf3: the rate in each interval", headers, *([_SENT.format("text")] if is_udp and not arrived else [])]
+    return measurement(str(file), samples, words, last=last)
 
 
 _REPLY = re.compile(r"^(?:\[(?P<at>\d+\.\d+)\] )?.*\b(?:icmp_)?seq=(?P<seq>\d+).*\btime=(?P<ms>[\d.]+) ?ms")

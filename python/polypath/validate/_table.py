@@ -99,7 +99,12 @@ def read(file: Path, *, platform: str | None = None, kernel: str | None = None) 
                     f"{file} is no summary.csv of measured runs: it lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}"
                     f"{'; commas part columns, not semicolons' * (';' in ''.join(columns))}."
                 )
-            rows = list(reader)
+            rows = []
+            for row in reader:
+                if None in row or any(row[name] is None for name in NEEDED):
+                    many = f"{'more' if None in row else 'fewer'} fields than the first line"
+                    raise TableError(f"{file}:{reader.line_num}: it has {many}; decimals have a point.")
+                rows.append(row)
     except OSError as error:
         raise TableError(f"{file} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error):
@@ -122,6 +127,8 @@ def _cells(rows: list[dict[str, str]], file: Path, kernel: str | None) -> list[C
             setup = _window(parse(row["id"]), row, file)
             if kernel is not None and not setup.out_of_tree:
                 setup = replace(setup, kernel=kernel)
+            if row["cc"] and row["cc"] not in (setup.cc, *(sender.cc for sender in setup.flows)):
+                raise TableError(f"{file}: cc of {row['id']} is {row['cc']!r}, and by its name it is {setup.cc!r}: mend one of them.")
         except UnknownRunError as error:
             why = str(error)
         again = (row["id"], row["flow"])
