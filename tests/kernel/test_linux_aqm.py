@@ -20,9 +20,9 @@ KINDS: dict[str, Any] = {
 }
 
 
-# RED's and PIE's drops differ by a tenth from seed to seed, the others by one in thirty; shares of
-# a cubic beside a scalable flow by a fourteenth.
-STARTS = {"red": 48, "pie": 16, "dualpi2": 48}
+# RED's and PIE's drops differ by a tenth from seed to seed, CoDel's by a twelfth, the others by one
+# in thirty; shares of a cubic beside a scalable flow by a fourteenth.
+STARTS = {"red": 48, "codel": 24, "pie": 16, "dualpi2": 48}
 
 
 # What is measured, once the flows have begun.
