@@ -37,7 +37,7 @@ MOVED := $(shell [ "$$(cat $(STAMPS)/venv 2>/dev/null)" = "$(CURDIR)" ] && $(PYT
 LOADER := python/polypath/kernelcc/bin/polypath-cc
 PLAYER := python/polypath/engines/bin/libpolypath_packetdrill.so
 # The demo and tests take a module whose linking keeps all processors busy: the same results, up to 4 % more slowly. What measures, or is shipped, takes none such.
-MODULE := $(if $(filter-out demo test check lint layers rust python kernel,$(or $(MAKECMDGOALS),help)),release,host)
+MODULE := $(if $(filter-out demo test test-all check lint layers rust python kernel,$(or $(MAKECMDGOALS),help)),release,host)
 NATIVE_GONE := $(if $(wildcard python/polypath/_native*.so),$(if $(filter release,$(MODULE)),$(filter host,$(shell cat $(STAMPS)/native 2>/dev/null))),gone)
 PLAYER_GONE := $(if $(wildcard $(PLAYER)),,gone)
 
