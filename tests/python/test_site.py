@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 from requirement import lacking
-from study_data import module_of
 
 from polypath.cli._app import COMMANDS
 from polypath.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import site_pages  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +82,8 @@ def test_the_reference_has_every_command_field_and_name(site):
     fields = text(site, "docs/reference/study-fields")
     kinds = [name for name in Study.model_json_schema()["$defs"] if name != "Undecided"]
     assert [name for name in kinds if f'id="{name.lower()}"' not in fields] == []
-    generator = module_of(ROOT / "tools/site.py")
-    for package in generator.PACKAGES:
-        page = text(site, f"docs/reference/python/{generator.page_of(package)}")
+    for package in site_pages.PACKAGES:
+        page = text(site, f"docs/reference/python/{site_pages.page_of(package)}")
         module = import_module(package)
         first = import_module("polypath")
         names = [name for name in module.__all__ if package == "polypath" or getattr(first, name, None) is not getattr(module, name)]
