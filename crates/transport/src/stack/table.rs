@@ -18,8 +18,7 @@
 //!    never for a kernel. A value that is no number, yes or no needs a type in `values.rs`, its
 //!    `Words`, and its name in the `pub use` of `stack.rs`. What all kernels share is a default in
 //!    `crates/transport/src/settings.rs` (`rto_min`, the floor of the RTO; `delack_max`). Where one
-//!    kernel differs it becomes a row here, and `Settings::of` there is to copy it; a study's
-//!    sysctls come after it.
+//!    kernel differs add a row here, and let `Settings::of` copy it; a study's sysctls come after.
 //! 3. The static in the `pub use` of `stack.rs`.
 //! 4. `cargo run -p polypath-transport --example kernels > docs/reference/kernels.md`, and `git
 //!    checkout` the page if that does not build. Then `cargo test -p polypath-transport --lib
